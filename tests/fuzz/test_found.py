@@ -67,6 +67,13 @@ def test_too_few_arguments_are_refused_in_words():
     assert tried > 200
 
 
+@pytest.mark.parametrize("date", ["TIMESTAMP '2024-13-45'", "TIMESTAMP '2024-02-29 10:11:120'"])
+@pytest.mark.parametrize("more", ["+ INTERVAL 1 DAY", "- 8"])
+def test_nothing_is_added_to_what_is_no_date(date, more):
+    with pytest.raises(QueryRefused, match="no date"):
+        parse_question(f"SELECT COUNT(*) FROM t WHERE d > {date} {more}", RULES)
+
+
 @pytest.mark.parametrize("text", ["strftime(d, 'YYYY-MM')", "TO_CHAR(d, '%Y-%m')"])
 def test_a_format_of_another_function_is_refused(text):
     """To an engine it is a constant text: what was answered was another question."""

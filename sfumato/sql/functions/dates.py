@@ -277,9 +277,9 @@ def format_domain(a: Domain, form: Domain) -> Domain:
 
 def check_format(a: Argument, form: Argument) -> None:
     known = constant_text(form)
-    if known is None or len(known) > 100 or format_length(known) < 0:
+    if known is None or len(known) > 100 or "%" not in known or format_length(known) < 0:
         raise QueryRefused(
-            "dates are written by a format in quotes.\n"
+            "dates are written as a format in quotes says.\n"
             f"  do:     use {', '.join('%' + one for one in FORMAT_CODES)}, or YEAR, MONTH, DATE_TRUNC"
         )
 

@@ -2,8 +2,9 @@
 
 from sqlglot import exp
 
+from sfumato.errors import QueryRefused
 from sfumato.sql.domains import Domain, Kind, Scalar
-from sfumato.sql.functions.costs import each
+from sfumato.sql.functions.costs import Argument, each
 from sfumato.sql.functions.function import BOTH, Function, Sql, emit_binary, emit_call, emit_chain, of_type, paren
 from sfumato.sql.functions.result_domains import covering_domain, truth_domain
 
@@ -60,8 +61,13 @@ def listed_domain(of: Domain, *values: Domain) -> Domain:
     keys = tuple(dict.fromkeys(key for one in values for key in one.keys or ()))
     if of.kind is not NUMBER:
         return Domain(of.kind, keys=keys)
-    ends = [one.low for one in values] or [0.0]
-    return Domain(NUMBER, min(ends), max(ends), keys=keys)
+    return Domain(NUMBER, min(one.low for one in values), max(one.high for one in values), keys=keys)
+
+
+def check_listed(of: Argument, *values: Argument) -> None:
+    """Refuses a series that is not of constants."""
+    if any(getattr(one, "value", None) is None for one in values):
+        raise QueryRefused("a series has numbers or dates that stand in the question.")
 
 
 def emit_listed(of: Sql, *values: Sql) -> Sql:
@@ -70,10 +76,6 @@ def emit_listed(of: Sql, *values: Sql) -> Sql:
 
 def emit_listed_date(of: Sql, *values: Sql) -> Sql:
     return emit_listed(of, *(exp.TryCast(this=one, to=of_type("TIMESTAMP")) for one in values))
-
-
-def first_if_listed(of: Scalar, *values: Scalar) -> Scalar:
-    return of if of in values else None
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -176,9 +178,23 @@ FUNCTIONS: dict[str, Function] = {
         same_in=BOTH,
     ),
     "listed number": Function(
-        (NUMBER, NUMBER), listed_domain, emit_listed, first_if_listed, more=True, copies=2, cost=each(20), same_in=BOTH
+        (NUMBER, NUMBER),
+        listed_domain,
+        emit_listed,
+        more=True,
+        copies=2,
+        cost=each(20),
+        check=check_listed,
+        constants=((2.5,),),
     ),
     "listed date": Function(
-        (DAY, WORDS), listed_domain, emit_listed_date, first_if_listed, more=True, copies=2, cost=each(200)
+        (DAY, WORDS),
+        listed_domain,
+        emit_listed_date,
+        more=True,
+        copies=2,
+        cost=each(200),
+        check=check_listed,
+        constants=(("2024-02-29 00:00:00",),),
     ),
 }

@@ -300,6 +300,8 @@ def whole_units(node: exp.Expression, go: Go) -> Expression:
     """DATE_SUB('month', a, b): whole units from a to b."""
     if len(node.expressions) == 2:
         return interval_of("-")(node, go)
+    if len(node.expressions) != 3:
+        raise QueryRefused(f"{node_text(node)}: takes a unit and two dates.\n  do:     ask DATE_SUB('month', a, b)")
     unit = node.expressions[0].name.lower().removesuffix("s")
     earlier, later = go(*node.expressions[1:3])
     if unit in MICROSECONDS:
@@ -376,7 +378,7 @@ def strftime_format(form: str) -> str:
             end = form.index('"', place + 1)
             found, place = found + form[place + 1 : end].replace("%", "%%"), end + 1
         elif form[place].isalnum():
-            raise QueryRefused(f"this format of TO_CHAR is not known.\n  do:     use {', '.join(TO_CHAR)}")
+            raise QueryRefused(f"dates are written as formats of TO_CHAR say.\n  do:     use {', '.join(TO_CHAR)}")
         else:
             found, place = found + form[place].replace("%", "%%"), place + 1
     return found
@@ -384,7 +386,10 @@ def strftime_format(form: str) -> str:
 
 def add_interval(text: str, count: int, unit: str) -> str:
     """Add an interval as SQL does: January 31 plus a month is the last day of February."""
-    found = datetime.datetime.fromisoformat(text)
+    try:
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise QueryRefused("this is no date, so nothing is added to it.\n  do:     write DATE '2024-03-01'") from None
     try:
         if unit == "microsecond":
             return str(found + datetime.timedelta(microseconds=count))

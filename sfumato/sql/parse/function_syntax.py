@@ -188,6 +188,8 @@ def pad(node: exp.Expression, go: Go) -> Expression:
 
 def concat_with(node: exp.Expression, go: Go) -> Expression:
     """CONCAT_WS('-', a, b): NULLs are left out, with their separator."""
+    if len(node.expressions) < 2:
+        raise QueryRefused("CONCAT_WS takes what is put between, and values.\n  do:     ask CONCAT_WS('-', a, b)")
     between, *parts = go(*node.expressions)
     if not isinstance(between, Constant) or not isinstance(between.value, str):
         raise QueryRefused("CONCAT_WS takes a text in quotes to put between.")
@@ -344,6 +346,8 @@ def replace_text(node: exp.Expression, go: Go) -> Expression:
 
 def listed(node: exp.Expression, go: Go) -> Expression:
     """A value among those of a series, which are public keys (parse/series.py)."""
+    if len(node.expressions) < 2:
+        raise QueryRefused(f"{node_text(node)}: a value, and those of a series.")
     of, *values = go(*node.expressions)
     if of.domain.kind is not Kind.DATE:
         return call("listed number", of, *values)

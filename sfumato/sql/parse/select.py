@@ -128,6 +128,8 @@ def parse_grouped_select(query: exp.Select, scope: Scope, problems: Problems) ->
     keys: list[Expression] = []
     with problems.noted(query):
         keys = group_keys(query, named, scope, *([bins.key] if bins else []))
+    if bins is not None:
+        problems.refuse()  # its columns are made of its key
     groups = Groups(scope, keys, named)
     wrong = len(problems.found)
     columns = result_columns(query, groups, bins, problems if wrong == 0 or not query.args.get("group") else Problems())

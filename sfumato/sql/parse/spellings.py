@@ -31,7 +31,7 @@ def regression(node: exp.Expression) -> exp.Expression | None:
     """REGR_R2(y, x) is the square of CORR; REGR_COUNT and the means are over rows that have both."""
     name = (node.name if isinstance(node, exp.Anonymous) else node.key).lower().replace("_", "")
     parts = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
-    if len(parts) != 2 or name not in REGRESSIONS:
+    if len(parts) != 2 or None in parts or name not in REGRESSIONS:
         return None
     y, x = parts
     if name == "regrr2":
