@@ -432,8 +432,12 @@ def limit_sides(scope: Scope) -> Scope:
 
 def root_below(whole: int, degree: int) -> int:
     """The largest whole number of which this power is at most `whole`; 1 for degree 0."""
-    found = 1
-    while degree and (found + 1) ** degree <= whole:
+    if degree == 0:
+        return 1
+    found = max(1, round(math.pow(whole, 1 / degree)))  # perhaps one off
+    while found > 1 and found**degree > whole:
+        found -= 1
+    while (found + 1) ** degree <= whole:
         found += 1
     return found
 
