@@ -7,6 +7,7 @@ from sfumato.aggregates.registry import parse_question
 from sfumato.curator import Curator
 from sfumato.errors import PolicyError, QueryRefused
 from sfumato.sql.emit.bounding import bounding_of, statement
+from sfumato.sql.parse.joins import root_below
 from sfumato.sql.policy import Policy
 
 POLICY = """
@@ -283,3 +284,9 @@ def test_a_unit_of_texts_is_joined_also_where_the_policy_does_not_describe_it():
     )
     text = statement(parse_question("SELECT COUNT(*) FROM people JOIN orders USING (person)", RULES).plan, 1, "duckdb")
     assert connection.execute(text).fetchall() == [(4,)]
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 5])
+def test_the_root_of_a_limit_is_the_largest_whole_number_below_it(degree):
+    for whole in (1, 2, 63, 64, 999_999, 1_000_000):
+        assert root_below(whole, degree) ** degree <= whole < (root_below(whole, degree) + 1) ** degree
