@@ -156,12 +156,17 @@ class Ratio:
         return None
 
     def sum_indexes(self, question: Question, basis: NoiseBasis) -> tuple[int, int] | None:
-        """The sums of numerator and denominator; None unless noise is added to the first relative to the second."""
+        """The sums of numerator and denominator; None unless noise is added to the first relative to the second, and
+        the second counts the rows of the first."""
         indexes = [question.sum_indexes.get(one, ()) for one in (self.numerator, self.denominator)]
         if not all(len(one) == 1 for one in indexes):
             return None
         (above,), (below,) = indexes
         relative = basis.parts[above].parent == below and basis.parts[below].parent is None
+        persons, plan = (What.UNITS, What.DISTINCT), question.plan
+        counted, per_row = (basis.measures[i].what in persons for i in (below, above))
+        if counted and not per_row and (plan.rows > 1 or plan.table.scaled):
+            return None  # rows for each person: no mean of what rows have
         return (above, below) if relative else None
 
 

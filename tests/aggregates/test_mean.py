@@ -140,3 +140,17 @@ def test_rows_without_a_value_are_in_the_interval_of_a_ratio(tmp_path, bounds):
     by_key = curator.ask("SELECT k, COUNT(x) / COUNT(*) AS r FROM t GROUP BY k", epsilon=0.1)  # groups of one person
     assert all(share is None or 0 <= share <= 1 for share in by_key.column("r"))
     assert {0.0, 1.0} & set(by_key.column("r")), "some were moved"
+
+
+def test_rows_for_each_person_are_no_mean(tmp_path):
+    """COUNT(*) / COUNT(DISTINCT u) was shown as 1. Recorded noise; at this ε it is far below the tolerance."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i // 3 AS u, 5 AS x, 5 AS y FROM range(9000) r(i)")
+    policy = POLICY.format(low=0, high=8, step=1, more="groups = 1").replace("rows = 1", "rows = 3")
+    curator = sf.Curator.open(tmp_path / "t.duckdb", Policy.read(policy))
+    answer = curator.ask(
+        "SELECT COUNT(*) / COUNT(DISTINCT u) AS n, SUM(x) / COUNT(DISTINCT u) AS s FROM t", epsilon=50.0
+    )
+    assert answer.column("n")[0] == pytest.approx(3, abs=0.05)
+    assert answer.column("s")[0] == pytest.approx(15, abs=0.3)
+    assert answer.column("n low")[0] <= answer.column("n")[0] <= answer.column("n high")[0]
